@@ -5,6 +5,7 @@ import { button, goTo, heading, link, reach } from './browser.mjs'
 export const MERCHANT = 'Kairaba Books'
 /** Waits for a click on the simulator's page. */
 export const QUIET_PHONE = '+220 765 4321'
+export const SILENT_PHONE = '+2207000003'
 /** The button that names the amount; "Pay another way" is another one. */
 const PAY_NOW = /^Pay [\d.,]+/
 

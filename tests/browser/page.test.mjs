@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { button, goBack, goForward, goTo, heading, launch, link, look, payer, reach, SCRIPTS, withScripts } from './browser.mjs'
-import { MERCHANT, QUIET_PHONE, decide, givePhone, open, paid, toSimulator, withPhone } from './flows.mjs'
+import { MERCHANT, QUIET_PHONE, SILENT_PHONE, decide, givePhone, open, paid, toSimulator, withPhone } from './flows.mjs'
 import { eventually, startServer } from './server.mjs'
 
 let server, browser, expiring
@@ -141,6 +141,32 @@ describe('page', { concurrency: 2 }, () => {
 
     test(named('money that comes after a cancellation is told'), () =>
       visit(async page => {
+        const silent = await create()
+        await open(page, silent)
+        await withPhone(page, 'afrimoney', SILENT_PHONE)
+        await reach(page, 'Approve it on your phone')
+        await server.api('POST', `/v1/checkouts/${silent.id}/cancel`)
+        await goTo(page, silent.payment_url)
+        await reach(page, 'Cancelled')
+        await page.getByText('We do not know yet whether money was taken').waitFor()
+        await look(page, 'cancelled-unknown')
+        // It was taken at once, and the rail has lost its word; it is asked when the merchant gives up.
+        const lost = await create()
+        await server.api('POST', '/v1/pay/initialize', {
+          client_secret: lost.client_secret,
+          payment_method: 'afrimoney',
+          customer_phone: '+2207000004',
+        })
+        await server.api('POST', `/v1/checkouts/${lost.id}/cancel`)
+        await goTo(page, lost.payment_url)
+        await reach(page, 'Your money arrived late')
+        await look(page, 'paid-late')
+        assert.equal((await get(lost)).status, 'cancelled')
+        assert.equal((await get(lost)).transaction.status, 'completed')
+      }))
+
+    test(named('a prompt that is out when its merchant cancels is withdrawn'), () =>
+      visit(async page => {
         const checkout = await create()
         await open(page, checkout)
         await withPhone(page, 'afrimoney', QUIET_PHONE)
@@ -149,14 +175,10 @@ describe('page', { concurrency: 2 }, () => {
         await server.api('POST', `/v1/checkouts/${checkout.id}/cancel`)
         await goTo(page, checkout.payment_url)
         await reach(page, 'Cancelled')
-        await page.getByText('We do not know yet whether money was taken').waitFor()
-        await look(page, 'cancelled-unknown')
+        await page.getByText('Nothing was taken.').waitFor()
         await goTo(page, simulator)
-        await decide(page, 'Approve')
-        await reach(page, 'Your money arrived late')
-        await look(page, 'paid-late')
-        assert.equal((await get(checkout)).status, 'cancelled')
-        assert.equal((await get(checkout)).transaction.status, 'completed')
+        await reach(page, 'Cancelled')
+        assert.equal((await get(checkout)).transaction.status, 'failed')
       }))
 
     test(named('an address that leads nowhere'), () =>

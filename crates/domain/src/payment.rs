@@ -48,6 +48,9 @@ pub struct PaymentSession {
     /// The one that its payer gave up for it on a page: money may still come by that.
     #[serde(default)]
     pub replaces: Option<Id<PaymentSession>>,
+    /// The one for which its payer gave it up on a page: they go on there.
+    #[serde(default)]
+    pub replaced_by: Option<Id<PaymentSession>>,
     #[serde(default)]
     pub next_action: Option<NextAction>,
     #[serde(default)]
@@ -169,6 +172,7 @@ impl PaymentSession {
             metadata: Metadata::default(),
             transaction: None,
             replaces: None,
+            replaced_by: None,
             next_action: None,
             failure_reason: None,
             outcome_unknown: false,

@@ -267,9 +267,10 @@ impl SimulatedPayment {
         }
     }
 
-    /// The merchant's side gives up: refused once anybody has paid or decided.
+    /// The merchant's side gives up: refused once anybody has paid or decided. A handset that never answers keeps its request.
     pub fn withdraw(&mut self) {
         match self.state {
+            State::AwaitingPayer if self.script == Script::Silent && self.method.flow() != Flow::Redirect => {}
             State::AwaitingCode { .. } | State::AwaitingPayer | State::AwaitingCardHolder => {
                 self.state = State::Withdrawn
             }

@@ -316,6 +316,14 @@ impl Transaction {
         self.step
     }
 
+    /// Whether it may be at its rail, and nobody is handing it over: then the rail can be told to drop it.
+    pub fn may_be_withdrawn(&self) -> bool {
+        match self.step {
+            Step::Waiting | Step::Unknown => true,
+            Step::Sending | Step::Settled => false,
+        }
+    }
+
     /// Whether nobody knows what became of a call for it; also while that call is made once more.
     pub fn is_outcome_unknown(&self) -> bool {
         self.step == Step::Unknown || self.is_start_repeated()

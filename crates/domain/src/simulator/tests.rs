@@ -155,7 +155,8 @@ fn a_withdrawal_is_refused_once_somebody_has_paid_or_decided() {
     let lines = [
         ("code asked for", payment(Method::Qmoney, "7123456")),
         ("payer asked", payment(Method::Wave, "7123456")),
-        ("silent payer asked", payment(Method::Afrimoney, "7000003")),
+        ("request on a silent handset", payment(Method::Afrimoney, "7000003")),
+        ("page of a silent wallet", payment(Method::Wave, "7000003")),
         ("card holder asked", card_holder()),
         ("payer decided", decided()),
         ("paid, answer lost", payment(Method::Wave, "7000004")),
@@ -174,7 +175,8 @@ fn a_withdrawal_is_refused_once_somebody_has_paid_or_decided() {
     insta::assert_snapshot!(lines.join("\n"), @r"
     code asked for: cancelled → cancelled
     payer asked: cancelled → cancelled
-    silent payer asked: cancelled → cancelled
+    request on a silent handset: processing → processing
+    page of a silent wallet: cancelled → cancelled
     card holder asked: cancelled → cancelled
     payer decided: processing → paid 100.00
     paid, answer lost: paid 100.00 → paid 100.00

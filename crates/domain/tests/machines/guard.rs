@@ -12,4 +12,6 @@ pub(crate) enum Guard {
     OthersCall,
     /// While one attempt is open no other begins.
     OpenSession,
+    /// Whoever ends what is paid asks the rail to drop what it has of it.
+    Withdrawal,
 }

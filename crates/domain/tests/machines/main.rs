@@ -28,7 +28,7 @@ use payment::{CHECKOUT_TIMES, INVOICE_TIMES};
 use seen::Seen;
 
 /// The states of all machines together, rounded down.
-const STATES: u64 = 318_000;
+const STATES: u64 = 346_000;
 const PUSH: &[Method] = &[Method::Afrimoney];
 const REDIRECT: &[Method] = &[Method::Wave];
 const BOTH: &[Method] = &[Method::Wave, Method::Afrimoney];
@@ -73,6 +73,7 @@ fn checkouts(proof: &mut Proof) -> u64 {
         ("checkout, second no believed", REDIRECT, Guard::SecondNo, 1),
         ("checkout, no believed beside another's call", REDIRECT, Guard::OthersCall, 1),
         ("checkout, second attempt beside an open one", PUSH, Guard::OpenSession, 2),
+        ("checkout, left at the rail", PUSH, Guard::Withdrawal, 1),
     ] {
         let machine = machine(methods, CHECKOUT_TIMES, attempts, 2, 1);
         control(proof, name, payment::Machine { without: Some(guard), seen: Arc::default(), ..machine });

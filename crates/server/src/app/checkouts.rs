@@ -207,8 +207,12 @@ pub fn expire(tx: &mut Tx<'_>, context: &Context, scope: Scope, id: Id<Checkout>
 /// Ends the open session of a checkout that takes no more payments, and asks the rail to drop its attempt.
 pub(super) fn close_session(tx: &mut Tx<'_>, checkout: &mut Checkout, expired: bool) -> Result<(), Failure> {
     let Some(session) = checkout.payment_session else { return Ok(()) };
-    if let Some(attempt) = sessions::close_by_id(tx, checkout.scope, session, expired)? {
-        checkout.attempt_moved(attempt, false, tx.now());
+    match sessions::close_by_id(tx, checkout.scope, session, expired)? {
+        Some(attempt) => checkout.attempt_moved(attempt, false, tx.now()),
+        None => {
+            let held = sessions::load_payment(tx, checkout.scope, session)?;
+            sessions::withdraw(tx, &held)?;
+        }
     }
     Ok(())
 }

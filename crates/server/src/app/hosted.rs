@@ -21,8 +21,8 @@ use super::sessions::{self, Payment};
 use super::{Context, checkouts, load, organization_of};
 use crate::error::Failure;
 
-/// Payments that one page looks back on, given up by its payer one for another: each more is one more look.
-const MOST_REPLACED: usize = 8;
+/// Payments that one page looks back on, given up by its payer one for another, or leads past: each more is one more look.
+pub const MOST_REPLACED: usize = 8;
 
 /// Which page: of an object, or of one of the many payments of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +146,15 @@ impl Hosted {
         matches!(&self.object, PaidObject::Invoice(invoice) if invoice.issued_date().is_none())
     }
 
+    /// The page on which the payer of this one goes on, who gave it up for another payment and has not paid by it after all.
+    pub fn successor(&self) -> Option<Place> {
+        let session = self.session().filter(|session| session.status() != SessionStatus::Succeeded)?;
+        match self.object {
+            PaidObject::PaymentLink(_) => Some(Place { payable: session.payable, session: Some(session.replaced_by?) }),
+            PaidObject::Checkout(_) | PaidObject::Invoice(_) => None,
+        }
+    }
+
     fn is_begun(&self) -> bool {
         self.payment.as_ref().is_some_and(|payment| payment.transaction.is_some())
     }
@@ -225,8 +234,11 @@ impl Hosted {
         self.back(url, self.paying_session())
     }
 
-    /// Where the payer goes who leaves unpaid.
+    /// Where the payer goes who leaves unpaid: nowhere as long as nobody knows that, for they would pay again there.
     pub fn failure_address(&self) -> Option<String> {
+        if self.unsettled().is_some() {
+            return None;
+        }
         let of_session = self.session().and_then(|session| session.failure_url.as_deref());
         let url = match &self.object {
             PaidObject::Checkout(checkout) => checkout.order.failure_url.as_deref().or(of_session),
@@ -423,8 +435,8 @@ fn told(link: &PaymentLink, metadata: &Metadata) -> (Metadata, Metadata) {
     (Metadata::of_members(sent), Metadata::of_members(answers))
 }
 
-/// The payer leaves: a checkout is cancelled by it, and of anything else what was begun is closed. While an attempt is
-/// with its rail only the merchant may. `shown` is the payment from which the payer leaves, where that is known.
+/// The payer leaves: a checkout is cancelled by it, unless they may have paid it, and of anything else what was begun is closed. While an
+/// attempt is with its rail only the merchant may. `shown` is the payment from which the payer leaves, where that is known.
 pub fn leave(
     tx: &mut Tx<'_>,
     context: &Context,
@@ -436,7 +448,9 @@ pub fn leave(
         Payable::Checkout(id) => {
             let checkout = load::<Checkout>(tx, scope, id)?;
             refuse_another(shown, checkout.payment_session)?;
-            if checkout.attempt_with_provider() {
+            // Also what they gave up may have been paid.
+            let attempts = transactions::of_object(tx, scope, &place.payable.object_id())?;
+            if attempts.iter().any(|attempt| attempt.step() != Step::Settled) {
                 return Err(Refusal::PaymentInProgress.into());
             }
             checkouts::cancel(tx, context, scope, id).map(drop)

@@ -17,7 +17,7 @@ use store::queries::jobs;
 use super::paid_object::PaidObject;
 use super::sessions::{self, Payment};
 use super::starts::{self, Counted};
-use super::{Context, attempts, look_up, organization_of};
+use super::{Context, attempts, load, look_up, organization_of};
 use crate::error::Failure;
 use crate::fault::Fault;
 
@@ -279,6 +279,15 @@ fn open(
     object.session_opened(id, now);
     tx.insert(&mut session)?;
     sessions::watch(tx, &session)?;
+    if let Some(replaced) = wanted.replaces {
+        let mut replaced = load::<PaymentSession>(tx, object.scope(), replaced)?;
+        // One payment comes in the place of another, whichever form asked first.
+        if replaced.replaced_by.is_some() {
+            return Err(Refusal::PaymentSessionClosed.into());
+        }
+        replaced.replaced_by = Some(id);
+        tx.save(&mut replaced)?;
+    }
     Ok(Payment { session, transaction: None })
 }
 
@@ -356,7 +365,8 @@ fn start(
     let offer = context.offer(scope.mode, method).ok_or_else(refused)?;
     let fee = organization.payments.fees.fee(method, session.amount);
     let now = tx.now();
-    let id = tx.entropy().id(now);
+    // The session may be of a process whose clock is ahead: the attempt has one time, in its id as in what is printed of it.
+    let id = tx.entropy().id(now.max(session.updated_at));
     let mut transaction = session.begin(id, method, offer.rail.to_owned(), fee, now);
     transaction.attempt_count = object.next_attempt(tx)?;
     session.unanswered_key = key;

@@ -38,7 +38,8 @@ pub fn ask(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewRefund) ->
         false => None,
     };
     let mut transaction = load::<Transaction>(tx, scope, new.transaction)?;
-    let now = tx.now();
+    // Behind what it pays back, also where that was stored by a process whose clock is ahead.
+    let now = tx.now().max(transaction.updated_at);
     let id = tx.entropy().id(now);
     let mut refund = Refund::ask(id, &mut transaction, new.amount, new.reason.clone(), now)?;
     let takes_all = transaction.refundable().minor == 0;
@@ -69,7 +70,7 @@ pub fn ask(tx: &mut Tx<'_>, context: &Context, scope: Scope, new: &NewRefund) ->
             }
         }
         None if domain::planted!(Defect::RefundNotSent) => {}
-        None => jobs::schedule(tx, scope, Job::SendRefund(id), now)?,
+        None => jobs::schedule(tx, scope, Job::SendRefund(id), tx.now())?,
     }
     Ok(refund)
 }
@@ -135,7 +136,7 @@ pub fn settle(
     let mut object = PaidObject::load(tx, scope, payable)?;
     let mut transaction = load::<Transaction>(tx, scope, transaction_id)?;
     let mut refund = load::<Refund>(tx, scope, id)?;
-    let now = tx.now();
+    let now = tx.now().max(transaction.updated_at).max(refund.updated_at);
     let moved = apply(tx, &mut refund, &mut transaction, now)?;
     let entry_id = tx.entropy().id(now);
     let outcome = match moved {

@@ -68,7 +68,7 @@ fn is_over(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<bool, Failure> {
     }
 }
 
-/// Closes a session that nobody will use any more, unless the provider has its attempt; gives what became of that.
+/// Closes a pending session that nobody will use any more; gives what became of its attempt.
 pub(super) fn close_by_id(
     tx: &mut Tx<'_>,
     scope: Scope,
@@ -109,6 +109,16 @@ pub(super) fn close(
     Ok(())
 }
 
+/// Asks the rail to drop an attempt that it has and that nobody has a use for any more. Its outcome decides all the same; what is
+/// being handed over is withdrawn once it is there.
+pub(super) fn withdraw(tx: &mut Tx<'_>, payment: &Payment) -> Result<(), Failure> {
+    let Payment { session, transaction: Some(transaction) } = payment else { return Ok(()) };
+    if session.is_with_provider() && transaction.may_be_withdrawn() {
+        jobs::schedule(tx, session.scope, Job::WithdrawAttempt(transaction.id), tx.now())?;
+    }
+    Ok(())
+}
+
 /// The timer of a session whose object has none.
 pub(super) fn watch(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<(), Failure> {
     if !session.payable.ends_its_sessions() {
@@ -124,25 +134,26 @@ pub(super) fn unwatch(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<(), F
     Ok(())
 }
 
-/// The timer: closes what nobody has used in time. What the provider has goes on; settling it looks at the clock again.
+/// The timer: closes what nobody has used in time, and asks the rail to drop what it has still.
 pub fn expire(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) -> Result<(), Failure> {
     let Some(known) = tx.peek::<PaymentSession>(scope, id)? else { return Ok(()) };
     let mut object = PaidObject::load(tx, scope, known.payable)?;
-    let Payment { mut session, mut transaction } = load_payment(tx, scope, id)?;
+    let mut payment = load_payment(tx, scope, id)?;
     let now = tx.now();
-    if session.has_expired(now) {
-        close(tx, &mut session, transaction.as_mut(), true)?;
-        if let Some(transaction) = &transaction {
+    if payment.session.has_expired(now) {
+        close(tx, &mut payment.session, payment.transaction.as_mut(), true)?;
+        if let Some(transaction) = &payment.transaction {
             object.attempt_moved(id, transaction.summary(), false, now);
         }
         object.save(tx)?;
         return Ok(());
     }
-    match session.status() {
-        SessionStatus::Pending => watch(tx, &session)?,
+    match payment.session.status() {
+        SessionStatus::Pending => watch(tx, &payment.session)?,
         SessionStatus::Processing => {
-            session.observe(now);
-            tx.save(&mut session)?;
+            payment.session.observe(now);
+            tx.save(&mut payment.session)?;
+            withdraw(tx, &payment)?;
         }
         SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled => {}
     }

@@ -11,7 +11,7 @@ use store::Tx;
 use store::queries::{jobs, ledger};
 
 use super::paid_object::{Arrived, PaidObject};
-use super::sessions::{self, Payment};
+use super::sessions::{self, Payment, load_payment};
 use super::{Context, load, look_up, publish};
 use crate::error::Failure;
 
@@ -68,21 +68,18 @@ pub fn settle(
     if lacks_way_on(context, &session, &transaction) {
         jobs::schedule(tx, scope, Job::StartAttempt(id), tx.now())?;
     }
-    // While it was handed over nobody could tell the rail that its payer is not waited for any more.
-    let may_be_there = match transaction.step() {
-        Step::Waiting | Step::Unknown => step_before != transaction.step(),
-        Step::Sending | Step::Settled => false,
-    };
-    let is_open = session.refuse_if_closed().is_ok();
-    let is_over = !is_open || session.expires_at <= now || !object.has_use_for(session.amount);
-    if may_be_there && is_over {
-        jobs::schedule(tx, scope, Job::WithdrawAttempt(id), tx.now())?;
-    }
     // What held an outdated object open may be over now.
     let observed = object.observe(now);
     let is_outdated = observed.is_some() && object.payable().ends_its_sessions();
     if is_outdated && !domain::planted!(Defect::ExpiryKeepsSession) {
         close_rival(tx, &mut object, session_id, true)?;
+    }
+    // While it was handed over nobody could tell the rail that its payer is not waited for any more.
+    let is_news = step_before != transaction.step() || is_outdated;
+    let is_open = session.refuse_if_closed().is_ok();
+    let is_over = !is_open || session.expires_at <= now || !object.has_use_for(session.amount);
+    if transaction.may_be_withdrawn() && is_news && is_over {
+        jobs::schedule(tx, scope, Job::WithdrawAttempt(id), tx.now())?;
     }
     let is_expired = is_outdated || session.has_expired(now);
     // While the provider had it other money came, or the merchant gave up: the payer to whom it comes back is not waited for.
@@ -99,6 +96,7 @@ pub fn settle(
     if session.refuse_if_closed().is_err() {
         sessions::unwatch(tx, &session)?;
     }
+    withdraw_rival(tx, &object, session_id)?;
     ask_later(tx, &mut transaction)?;
     object.save(tx)?;
     tx.save(&mut session)?;
@@ -174,6 +172,18 @@ fn close_rival(
         && let Some(closed) = sessions::close_by_id(tx, object.scope(), rival, expired)?
     {
         object.attempt_moved(rival, closed, false, tx.now());
+    }
+    Ok(())
+}
+
+/// Asks the rail to drop another attempt than this one, where what has become of the object leaves no use for it: whoever approves
+/// it now would only pay twice.
+fn withdraw_rival(tx: &mut Tx<'_>, object: &PaidObject, session: Id<PaymentSession>) -> Result<(), Failure> {
+    if let Some(rival) = object.rival_of(session) {
+        let rival = load_payment(tx, object.scope(), rival)?;
+        if !object.has_use_for(rival.session.amount) {
+            sessions::withdraw(tx, &rival)?;
+        }
     }
     Ok(())
 }

@@ -309,6 +309,7 @@ impl<'a> Payment<'a> {
             CodeError::StaleForm => self.t.get("problem-stale-form"),
             CodeError::AmountChanged => self.t.get("problem-amount-changed"),
             CodeError::NoNewPayment => self.t.get("problem-no-new-payment"),
+            CodeError::InProgress => self.t.get("problem-in-progress"),
             CodeError::NotSentAgain => self.t.get("code-not-sent-again"),
         }
     }

@@ -3,6 +3,7 @@
 
 mod begun;
 mod outcomes;
+mod succession;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +12,9 @@ use aws_lc_rs::digest::{SHA256, digest as hash};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use domain::payment::{Payable, Payer, PaymentSession, SessionStatus};
+use domain::payment::{Payable, Payer, PaymentSession, SessionStatus, Step};
 use domain::rail::NextAction;
 use domain::{Method, Money, Msisdn};
-use store::Tx;
 use store::queries::idempotency::IdempotencyKey;
 
 use super::answer::{Wrong, html, nonce, random, see_other};
@@ -29,11 +29,10 @@ use super::typed::Typed;
 use super::view::{self, PaymentPage};
 use super::visit::{Visit, address};
 use super::{amount, page_path, payment, questions, shown, subject};
-use crate::app::Context;
 use crate::app::hosted::{self, Hosted, Place, Standing};
 use crate::app::idempotency::Reply;
 use crate::app::paid_object::PaidObject;
-use crate::app::payments::{self, Initialize};
+use crate::app::payments::Initialize;
 use crate::app::sessions::Payment;
 use crate::error::Failure;
 use crate::form_token;
@@ -41,6 +40,7 @@ use crate::monotonic;
 use crate::request_id::RequestId;
 use crate::way_back;
 use outcomes::{answer, payment_answer, payment_outcome, place_of};
+use succession::{answer_of_before, going_on};
 
 const PURPOSE: &str = "payment page";
 /// A browser is not kept waiting longer for a rail; the page goes on asking.
@@ -88,6 +88,16 @@ impl Call {
         Ok(Self { path: page_path::path(place), hosted, place, ..self })
     }
 
+    /// The same request for the page on which the payer of this one went on, or as far as that can be followed at once.
+    async fn gone_on(self) -> Result<Self, Wrong> {
+        let mut call = self;
+        for _ in 0..hosted::MOST_REPLACED {
+            let Some(place) = call.hosted.successor() else { break };
+            call = call.at(place).await?;
+        }
+        Ok(call)
+    }
+
     fn to_page(&self) -> Response {
         see_other(&address(&self.path, self.language, &[]))
     }
@@ -111,10 +121,11 @@ impl Call {
 }
 
 pub(super) async fn show(State(site): State<Arc<Site>>, visit: Visit) -> Response {
-    match Call::open(&site, &visit).await {
-        Ok(call) => draw(&call, &visit),
-        Err(wrong) => wrong.answer(&visit, visit.language(None), site.is_https),
-    }
+    let result = async {
+        let call = Call::open(&site, &visit).await?;
+        present(call, &visit).await
+    };
+    result.await.unwrap_or_else(|wrong| wrong.answer(&visit, visit.language(None), site.is_https))
 }
 
 /// A form's address takes forms only; who comes there otherwise is looking for the page.
@@ -123,11 +134,26 @@ pub(super) async fn show_instead(State(site): State<Arc<Site>>, visit: Visit) ->
         let call = Call::open(&site, &visit).await?;
         match call.action.as_deref() {
             // Where many pay, the page of one payment stands where other pages have their actions.
-            None => Ok(draw(&call, &visit)),
+            None => present(call, &visit).await,
             Some(action) => Action::parse(action).map(|_| call.to_page()).ok_or(Wrong::NotFound),
         }
     };
     result.await.unwrap_or_else(|wrong| wrong.answer(&visit, visit.language(None), site.is_https))
+}
+
+/// The page, or the way to the one on which its payer went on. What was to be said here is said there, and that they may have paid
+/// here all the same.
+async fn present(call: Call, visit: &Visit) -> Result<Response, Wrong> {
+    if call.hosted.successor().is_none() {
+        return Ok(draw(&call, visit));
+    }
+    let noted = visit.note.as_deref().and_then(|note| call.site.notes.open(&call.place.id(), note, call.hosted.now));
+    let in_progress = call.hosted.unsettled().map(|_| Noted::new(Note::InProgress {}, &call.typed, call.hosted.now));
+    let noted = noted.or(in_progress);
+    let next = call.gone_on().await?;
+    let note = noted.map(|noted| ("note", next.site.notes.seal(&next.place.id(), &noted)));
+    let note: Vec<_> = note.iter().map(|(name, note)| (*name, note.as_str())).collect();
+    Ok(see_other(&address(&next.path, next.language, &note)))
 }
 
 fn draw(call: &Call, visit: &Visit) -> Response {
@@ -235,15 +261,22 @@ pub(super) async fn returned(State(site): State<Arc<Site>>, visit: Visit) -> Res
 
 async fn come_back(call: &Call) -> Result<(), Failure> {
     let Some(Payment { session, transaction: Some(attempt) }) = &call.hosted.payment else { return Ok(()) };
-    let is_open = matches!(session.status(), SessionStatus::Pending | SessionStatus::Processing);
-    // Where nobody was sent away, nobody comes back: a code that is awaited stays awaited.
-    if !is_open || !matches!(session.next_action, Some(NextAction::Redirect { .. })) {
-        return Ok(());
-    }
     let way = call.action.as_deref().and_then(|action| action.strip_prefix("returned/"));
     let key = &call.site.app.context().form_token_key;
-    if way.is_some_and(|way| way_back::is_of(key, session.id, way)) {
-        call.site.app.payer_returned(call.hosted.scope(), attempt.id).await?;
+    let is_of_rail = way.is_some_and(|way| way_back::is_of(key, session.id, way));
+    match session.status() {
+        SessionStatus::Pending | SessionStatus::Processing => {
+            // Where nobody was sent away, nobody comes back: a code that is awaited stays awaited.
+            if !matches!(session.next_action, Some(NextAction::Redirect { .. })) {
+                return Ok(());
+            }
+            if is_of_rail {
+                call.site.app.payer_returned(call.hosted.scope(), attempt.id).await?;
+            }
+        }
+        // They may have paid there what they gave up here.
+        SessionStatus::Failed | SessionStatus::Cancelled if is_of_rail && attempt.step() != Step::Settled => {}
+        SessionStatus::Failed | SessionStatus::Cancelled | SessionStatus::Succeeded => return Ok(()),
     }
     ask(call).await;
     Ok(())
@@ -315,20 +348,12 @@ async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<
         return Ok(call.to_page());
     }
     let method = named_method(form);
-    let call = match (action, call.hosted.anew()) {
-        (Action::Method | Action::Phone, Some(request)) => {
-            // What it began when it was sent before may be over by now, and was to be one payment.
-            if let Some(method) = method
-                && let Some(answer) = answer_of_before(call, action, form, token, method).await?
-            {
-                return Ok(answer);
-            }
-            match successor(call, request).await? {
-                Ok(call) => &call.clone(),
-                Err(response) => return Ok(response),
-            }
-        }
-        _ => call,
+    let call = match action {
+        Action::Method | Action::Phone => match going_on(call, action, form, token, method).await? {
+            Ok(call) => &call.clone(),
+            Err(answer) => return Ok(answer),
+        },
+        Action::Code | Action::Approved | Action::Resend | Action::Other | Action::Leave => call,
     };
     let once = |name: &str, detail: &str| once(call, token, name, detail);
     let wish = match (action, method) {
@@ -364,32 +389,6 @@ async fn press(call: &Call, action: Action, form: &Form, token: &str) -> Result<
     }
 }
 
-/// The answer of a form that began something at this place when it was sent before.
-async fn answer_of_before(
-    call: &Call,
-    action: Action,
-    form: &Form,
-    token: &str,
-    method: Method,
-) -> Result<Option<Response>, Wrong> {
-    let asks_for_phone = action == Action::Method && method.needs_phone();
-    let key = match action {
-        Action::Method if asks_for_phone => Some(once(call, token, "open", &form.whole())),
-        Action::Method => Some(once(call, token, "method", &form.whole())),
-        Action::Phone => phone(call, form).ok().map(|phone| once(call, token, "phone", &with_phone(form, &phone))),
-        Action::Code | Action::Approved | Action::Resend | Action::Other | Action::Leave => None,
-    };
-    let before = match key {
-        Some(key) => call.site.app.stored_answer(&key).await.transpose(),
-        None => None,
-    };
-    match before {
-        Some(result) if asks_for_phone => to_phone(call, method, None, result).map(Some),
-        Some(result) => payment_answer(call, result, Some(method)).map(Some),
-        None => Ok(None),
-    }
-}
-
 fn named_method(form: &Form) -> Option<Method> {
     form.get("method").and_then(Method::parse)
 }
@@ -397,26 +396,6 @@ fn named_method(form: &Form) -> Option<Method> {
 /// What belongs to the key of a form that asks for a payment by this phone.
 fn with_phone(form: &Form, phone: &Msisdn) -> String {
     format!("{} {}", form.whole(), phone.as_str())
-}
-
-/// One of many payments is over, and its payer goes on: with another one, of which there is only ever one, however many
-/// tabs ask for it.
-async fn successor(call: &Call, request: Initialize) -> Result<Result<Call, Response>, Wrong> {
-    let (scope, key) = (call.hosted.scope(), key_of(call, format!("again:{}", call.place.id())));
-    // Whatever refuses it may pass, as where its merchant opens the link again, and this key is kept for long.
-    let command = move |tx: &mut Tx<'_>, context: &Context| {
-        payments::begin(tx, context, scope, &request, None).map(|begun| begun.payment().clone())
-    };
-    let result = call.site.app.write_unless_refused(Some(key), command, payment_outcome).await;
-    match result {
-        Ok(reply) if reply.status == 200 => Ok(Ok(call.clone().at(place_of(call, &reply)).await?)),
-        // The link itself says why, or asks once more.
-        Ok(_) | Err(Failure::Refused(_) | Failure::Invalid(_)) => {
-            let link = Place { session: None, ..call.place };
-            Ok(Err(see_other(&address(&page_path::path(link), call.language, &[]))))
-        }
-        result => answer(call, result, None).map(Err),
-    }
 }
 
 /// What a payer wants to pay, and how.

@@ -75,9 +75,10 @@ pub(super) fn refuse_gone(form: &Form, hosted: &Hosted, place: Place, method: Me
     }
 }
 
-/// Whether the form's page showed another payment than the one that is current. A page of an earlier version names none.
+/// Whether the form's page showed another payment than the one that is current, or none where there is one now. A page of an earlier
+/// version names none and says nothing of it.
 pub(super) fn is_of_another_session(form: &Form, hosted: &Hosted) -> bool {
-    form.get(form::SESSION).is_some() && session(form, hosted).is_none()
+    form.get(form::SESSION).is_some() && hosted.session().is_some() && session(form, hosted).is_none()
 }
 
 /// The page's own payment, if the form names it: what it names is only ever compared.

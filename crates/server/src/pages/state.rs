@@ -74,7 +74,9 @@ pub(super) fn revision(hosted: &Hosted, state: &State) -> String {
     // An invoice's payments stand below its state.
     let back: i64 = hosted.came().map(|transaction| transaction.refunded().minor).sum();
     let back = if back > 0 { format!(" refunded {back}") } else { String::new() };
-    let hash = digest(&SHA256, format!("{state:?} {:?} {content}{unsettled}{back}", hosted.amount()).as_bytes());
+    // A payment that another one replaced leads there.
+    let next = hosted.successor().map(|next| format!(" {}", next.id())).unwrap_or_default();
+    let hash = digest(&SHA256, format!("{state:?} {:?} {content}{unsettled}{back}{next}", hosted.amount()).as_bytes());
     hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -288,6 +290,7 @@ pub(super) fn noted(
                 Some(Note::StaleForm {}) => Some(CodeError::StaleForm),
                 Some(Note::AmountChanged {}) => Some(CodeError::AmountChanged),
                 Some(Note::NoNewPayment {}) => Some(CodeError::NoNewPayment),
+                Some(Note::InProgress {}) => Some(CodeError::InProgress),
                 Some(_) | None => error,
             };
             State::EnterCode {

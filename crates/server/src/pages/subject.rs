@@ -98,7 +98,7 @@ fn paid_with(method: PaymentMethod) -> PaidWith {
 
 fn item(item: &domain::checkout::Item) -> Item {
     Item {
-        description: item.description.clone().unwrap_or_else(|| "–".to_owned()),
+        description: item.description.clone().filter(|text| !text.is_empty()).unwrap_or_else(|| "–".to_owned()),
         quantity: item.quantity,
         total: state::amount(item.total),
     }
@@ -119,7 +119,7 @@ pub(super) fn payer(hosted: &Hosted) -> Vec<String> {
 pub(super) fn time_left(hosted: &Hosted) -> Option<TimeLeft> {
     let (from, until) = match &hosted.object {
         PaidObject::Checkout(checkout) => (checkout.created_at, checkout.expires_at),
-        // Nobody's time runs out there before a payment is begun, nor while it is with its rail.
+        // Before a payment is begun nobody's time runs out there; what is with its rail ends by the rail's word.
         PaidObject::Invoice(_) | PaidObject::PaymentLink(_) => {
             let begun = hosted.payment.as_ref().filter(|payment| payment.transaction.is_some());
             let session = begun.map(|payment| &payment.session).filter(|it| it.status() == SessionStatus::Pending)?;
@@ -141,6 +141,7 @@ pub(super) fn forms_until_s(hosted: &Hosted) -> i64 {
 /// What leaving unpaid is, where a payer can end anything by it. Who has paid a part, or may have, is sent nowhere as one who did not.
 pub(super) fn leave(hosted: &Hosted) -> Option<Leave> {
     match (&hosted.object, hosted.failure_address()) {
+        (PaidObject::Checkout(_), _) if hosted.unsettled().is_some() => None,
         (PaidObject::Checkout(_), Some(_)) => Some(Leave::ToShop),
         (PaidObject::Checkout(_), None) => Some(Leave::Here),
         (PaidObject::Invoice(_) | PaidObject::PaymentLink(_), Some(_)) if state::is_untouched(hosted) => {

@@ -459,6 +459,8 @@ pub enum CodeError {
     StaleForm,
     AmountChanged,
     NoNewPayment,
+    /// Another payment of theirs waits for the word of its rail.
+    InProgress,
     /// What its merchant takes no more is not begun anew; the code that was sent is still good.
     NotSentAgain,
 }

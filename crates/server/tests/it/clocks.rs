@@ -54,6 +54,27 @@ async fn an_event_is_dated_behind_what_another_clock_said() {
     world.app.store().close().await;
 }
 
+/// Lists go by ids, and print times.
+#[tokio::test]
+async fn an_attempt_has_one_time_in_its_id_and_in_its_date() {
+    let world = World::new().await;
+    world.rest().await;
+    let checkout = world.create(|new| new.payment_method = Some(Method::Wave)).await;
+    let (scope, session) = (world.scope, checkout.payment_session.unwrap());
+    let ahead = world.now().plus(Duration::from_secs(30));
+    let changed = world.app.commit(move |tx, _| {
+        let mut session = tx.find::<PaymentSession>(scope, session)?.unwrap();
+        session.updated_at = ahead;
+        Ok(tx.save(&mut session)?)
+    });
+    changed.await.unwrap();
+    world.start(checkout.id, Method::Wave, QUIET).await;
+    let attempt = world.stored(checkout.id).await.attempts.remove(0);
+    assert_eq!(attempt.id.made_at_ms(), ahead.micros() / 1000);
+    assert_eq!(attempt.created_at, ahead.floor_to_second());
+    world.app.store().close().await;
+}
+
 /// A process whose clock is behind that of the one which installed starts, and signs.
 #[tokio::test]
 async fn the_first_key_signs_for_a_clock_that_is_behind() {

@@ -5,6 +5,7 @@ mod of_checkouts;
 mod of_invoices;
 mod of_links;
 mod unused;
+mod withdrawn;
 
 use std::time::Duration;
 
@@ -153,6 +154,13 @@ impl World {
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
         panic!("{session} is still {:?}", self.payment(session).await.session.status());
+    }
+
+    /// Does what is due, and what becomes due by that, in place of the worker that rests.
+    async fn work(&self) {
+        while let Some(claimed) = dalasi::jobs::claim_due(&self.app, 1).await.pop() {
+            assert!(dalasi::jobs::run_one(&self.app, claimed).await);
+        }
     }
 
     async fn attempt(&self, session: Id<PaymentSession>) -> Transaction {

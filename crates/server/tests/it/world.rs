@@ -510,6 +510,13 @@ impl Payer<'_> {
         self.press(&simulator, &[("outcome", outcome)]).await;
     }
 
+    /// Chooses it and approves there; they have not come back yet.
+    pub(crate) async fn approve_in_wave(&mut self) {
+        self.choose(Method::Wave).await;
+        self.go_out("Open Wave").await;
+        self.decide("approve").await;
+    }
+
     pub(crate) async fn card(&mut self, number: &str) {
         let simulator = self.page.path.split('?').next().unwrap().to_owned();
         self.press(&simulator, &[("number", number)]).await;

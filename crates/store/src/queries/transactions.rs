@@ -42,10 +42,19 @@ from (
 order by id
 limit $6";
 
+const MOST_OF_OBJECT: usize = 1000;
 const OF_OBJECT: &str = "\
 select version, doc
 from transactions
 where organization_id = $1 and mode = $2 and object_id = $3
+order by id desc
+limit 1000";
+
+const OPEN_OR_PAID_OF_OBJECT: &str = "\
+select version, doc
+from transactions
+where organization_id = $1 and mode = $2 and object_id = $3 and id < $4
+    and (step <> 'settled' or status in ('completed', 'partially_refunded', 'refunded'))
 order by id desc
 limit 1000";
 
@@ -171,9 +180,19 @@ pub fn undecided(
     tx.query(UNDECIDED, &values)?.iter().map(parse).collect()
 }
 
-/// The oldest first; of very many, the newest.
+/// The oldest first; of very many, the newest, and of the others those by which money came or may still come.
 pub fn of_object(tx: &mut Tx<'_>, scope: Scope, object_id: &str) -> Result<Vec<Transaction>, Error> {
-    tx.query(OF_OBJECT, &key(scope, object_id))?.iter().rev().map(parse).collect()
+    let newest = tx.query(OF_OBJECT, &key(scope, object_id))?;
+    let mut found: Vec<Transaction> = newest.iter().map(parse).collect::<Result<_, _>>()?;
+    if let Some(oldest) = found.last().filter(|_| found.len() == MOST_OF_OBJECT) {
+        let [organization, mode, object] = key(scope, object_id);
+        let values = [organization, mode, object, oldest.id.to_string().into()];
+        for row in &tx.query(OPEN_OR_PAID_OF_OBJECT, &values)? {
+            found.push(parse(row)?);
+        }
+    }
+    found.reverse();
+    Ok(found)
 }
 
 /// Those of which something went back, however many failed beside them.

@@ -192,17 +192,14 @@ impl World {
         if transaction.step() == Step::Waiting && session.next_action.is_none() && restarts {
             jobs::schedule(&mut attempt.start);
         }
-        let may_be_there = match transaction.step() {
-            Step::Waiting | Step::Unknown => step_before != transaction.step(),
-            Step::Sending | Step::Settled => false,
-        };
-        let is_over =
-            session.refuse_if_closed().is_err() || session.expires_at <= now || !object.has_use_for(session.amount);
-        if may_be_there && is_over {
-            jobs::schedule(&mut attempt.withdraw);
-        }
         let observed = object.observe(now);
         let is_ended = observed.is_some() && object.payable().ends_its_sessions();
+        let is_news = step_before != transaction.step() || is_ended;
+        let is_over =
+            session.refuse_if_closed().is_err() || session.expires_at <= now || !object.has_use_for(session.amount);
+        if transaction.may_be_withdrawn() && is_news && is_over {
+            jobs::schedule(&mut attempt.withdraw);
+        }
         let is_expired = is_ended || session.has_expired(now);
         let is_useless = session.status() == SessionStatus::Pending && !object.has_use_for(session.amount);
         if is_expired || is_useless {
@@ -221,6 +218,12 @@ impl World {
         attempt.save(session, transaction);
         if let Some(event) = observed {
             self.tell(&mut object, event);
+        }
+        let session = self.attempts[place].session.id;
+        if let Some(rival) = object.rival_of(session).map(|rival| self.place(rival))
+            && !object.has_use_for(self.attempts[rival].session.amount)
+        {
+            self.withdraw(rival);
         }
         self.object = object.save();
     }
@@ -259,6 +262,14 @@ impl World {
         }
     }
 
+    /// Asks the rail to drop an attempt that it has.
+    pub(super) fn withdraw(&mut self, place: usize) {
+        let attempt = &mut self.attempts[place];
+        if attempt.session.is_with_provider() && attempt.transaction.may_be_withdrawn() {
+            jobs::schedule(&mut attempt.withdraw);
+        }
+    }
+
     /// Closes a pending session and asks the rail to drop its attempt; does nothing to any other.
     pub(super) fn close(&mut self, object: &mut Object, place: usize, expired: bool) {
         let now = self.now();
@@ -276,6 +287,9 @@ impl World {
         if let Some(session) = self.object.session() {
             let place = self.place(session);
             self.close(object, place, false);
+            if !object.awaits_payment() {
+                self.withdraw(place);
+            }
         }
     }
 

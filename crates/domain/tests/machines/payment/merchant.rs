@@ -51,6 +51,7 @@ impl World {
             {
                 let place = self.place(session);
                 self.close(&mut object, place, true);
+                self.withdraw(place);
             }
             self.tell(&mut object, event);
         }
@@ -72,6 +73,7 @@ impl World {
             let (mut session, transaction) = (attempt.session.load(), attempt.transaction.load());
             session.observe(now);
             self.attempts[place].save(session, transaction);
+            self.withdraw(place);
         }
         self.attempts[place].has_timer = false;
         Some(())

@@ -117,13 +117,13 @@ impl Object {
         }
     }
 
-    /// Another session than this one that still waits for the same money.
+    /// Another session than this one that waits, or waited, for the same money.
     pub(crate) fn rival_of(&self, session: Id<PaymentSession>) -> Option<Id<PaymentSession>> {
-        let open = match self {
+        let latest = match self {
             Self::Checkout(checkout) => checkout.payment_session,
             Self::Invoice(invoice) => invoice.payment_session,
         };
-        open.filter(|open| *open != session && self.awaits_payment())
+        latest.filter(|latest| *latest != session)
     }
 
     /// What the money means, and what happened to the object thereby. Money that pays an invoice has its receipt.

@@ -52,6 +52,18 @@ pub(crate) fn all() -> Vec<Property<Machine>> {
             };
             world.attempts.iter().all(is_asked)
         }),
+        Property::always("what nobody has a use for is withdrawn where it waits", |_, world: &World| {
+            let object = world.object.load();
+            let is_dropped = |attempt: &Attempt| {
+                let session = &attempt.session;
+                let is_timed_out = !object.payable().ends_its_sessions() && !attempt.has_timer;
+                let is_over =
+                    session.refuse_if_closed().is_err() || !object.has_use_for(session.amount) || is_timed_out;
+                let is_there = attempt.order.state == OrderState::Open && attempt.transaction.step() == Step::Waiting;
+                !(is_over && is_there) || attempt.withdraw.is_some()
+            };
+            world.attempts.iter().all(is_dropped)
+        }),
         Property::always("what the clock decides has its timer", |_, world: &World| match &world.object {
             Stored::Checkout(checkout) => {
                 world.timer.is_some() || checkout.stored_status() != checkout::Status::Pending

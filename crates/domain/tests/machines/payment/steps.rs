@@ -148,6 +148,10 @@ pub(crate) fn after(machine: &Machine, world: &World, step: Do) -> Option<World>
     if !is_done {
         return None;
     }
+    if machine.without == Some(Guard::Withdrawal) {
+        let held = next.attempts.iter_mut().filter(|attempt| attempt.session.is_with_provider());
+        held.for_each(|attempt| attempt.withdraw = None);
+    }
     if next.broken.is_none() {
         next.broken = super::rules::forbidden_edge(world, &next);
     }

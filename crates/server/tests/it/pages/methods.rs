@@ -46,9 +46,7 @@ async fn wave_comes_back_before_the_answer() {
     world.clock.stop();
     let checkout = world.create(|_| {}).await;
     let mut payer = world.payer(&checkout).await;
-    payer.choose(Method::Wave).await;
-    payer.go_out("Open Wave").await;
-    payer.decide("approve").await;
+    payer.approve_in_wave().await;
     payer.back().await;
     assert_eq!(payer.page.heading(), "We are asking Wave whether you paid");
     assert!(payer.page.says("Don’t pay again."));
@@ -113,9 +111,7 @@ async fn qmoney_with_three_wrong_codes_ends_and_another_method_pays() {
     }
     assert_eq!(payer.page.heading(), "Not paid");
     assert!(payer.page.says("The code was wrong too often. Nothing was taken."));
-    payer.choose(Method::Wave).await;
-    payer.go_out("Open Wave").await;
-    payer.decide("approve").await;
+    payer.approve_in_wave().await;
     payer.back().await;
     expect_paid(&world, &mut payer, checkout.id, Method::Wave).await;
 }

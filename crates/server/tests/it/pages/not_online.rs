@@ -55,9 +55,7 @@ async fn who_may_have_paid_is_told_to_wait_and_not_to_ask() {
     world.clock.stop();
     let id = create(&world, rice_in(&world, "XOF")).await.unwrap().id;
     let mut payer = world.payer_at(format!("/invoice/{id}")).await;
-    payer.choose(Method::Wave).await;
-    payer.go_out("Open Wave").await;
-    payer.decide("approve").await;
+    payer.approve_in_wave().await;
     payer.reload().await;
     payer.press("/other", &[]).await;
     set(&world, afrimoney_alone()).await;

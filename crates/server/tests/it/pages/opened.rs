@@ -7,6 +7,7 @@ use dalasi::app::payment_links::LinkChange;
 use dalasi::app::sessions::Payment;
 use domain::payment::{PaymentSession, SessionStatus};
 use domain::payment_link::{CustomField, PaymentLink, Price};
+use domain::rail::{FailureReason, Report};
 use domain::{Currency, Id, Method};
 use serde_json::{Value, json};
 use store::queries::transactions;
@@ -184,9 +185,7 @@ async fn a_payer_goes_where_their_own_payment_leads() {
     let back = payer.page.link("Back to Kairaba Books");
     assert_eq!(back, Some(format!("{sorry}?payment_session_id={opened}")));
     payer.open(&page).await;
-    payer.choose(Method::Wave).await;
-    payer.go_out("Open Wave").await;
-    payer.decide("approve").await;
+    payer.approve_in_wave().await;
     payer.back().await;
     payer.reach("Paid").await;
     let back = payer.page.link("Back to Kairaba Books");
@@ -196,8 +195,11 @@ async fn a_payer_goes_where_their_own_payment_leads() {
     let mut other = world.payer_at(format!("/pay/{id}")).await;
     other.choose(Method::Wave).await;
     let theirs = session(&other);
-    let hosted = shown(&world, id, theirs).await;
     let with_own = |end: &str| Some(format!("https://all.example/{end}?payment_session_id={theirs}"));
-    assert_eq!((hosted.success_address(), hosted.failure_address()), (with_own("thanks"), with_own("sorry")));
+    let hosted = shown(&world, id, theirs).await;
+    assert_eq!((hosted.success_address(), hosted.failure_address()), (with_own("thanks"), None), "they may have paid");
+    let attempt = hosted.unsettled().unwrap().id;
+    world.app.report(world.scope, attempt, Report::Failed { reason: FailureReason::Declined }, None).await.unwrap();
+    assert_eq!(shown(&world, id, theirs).await.failure_address(), with_own("sorry"));
     world.has_clean_books().await;
 }

@@ -42,9 +42,7 @@ async fn a_second_payment_that_was_paid_back_is_promised_no_more() {
     world.clock.stop();
     let checkout = world.create(|_| {}).await;
     let mut payer = world.payer(&checkout).await;
-    payer.choose(Method::Wave).await;
-    payer.go_out("Open Wave").await;
-    payer.decide("approve").await;
+    payer.approve_in_wave().await;
     payer.reload().await;
     payer.press("/other", &[]).await;
     payer.with_phone(Method::Afrimoney, "+2207000000").await;

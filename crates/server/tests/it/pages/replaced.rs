@@ -11,6 +11,7 @@ use dalasi::error::Failure;
 use domain::payment::{Payable, PaymentSession, Transaction, TransactionStatus};
 use domain::payment_link::{PaymentLink, Price, Status};
 use domain::rail::{FailureReason, Report};
+use domain::simulator::SimulatedPayment;
 use domain::{Currency, Id, Method, Money};
 
 use super::changes::{change_link, link_of};
@@ -37,11 +38,16 @@ pub(super) async fn shown(world: &World, link: Id<PaymentLink>, session: Id<Paym
     world.app.read(move |tx, context| hosted::look_up_hosted(tx, context, place)).await.unwrap()
 }
 
+/// A link of 5.00, and somebody who comes to pay.
+async fn at_link(world: &World) -> (Id<PaymentLink>, Payer<'_>) {
+    let link = link_of(world, Price::Fixed { amount: Money::new(500, Currency::gmd()) }, false, Vec::new()).await;
+    (link, world.payer_at(format!("/pay/{link}")).await)
+}
+
 /// Approved in Wave, given up for Afrimoney before the word of it, which nobody but the test brings.
 async fn changes_method(world: &World) -> (Id<PaymentLink>, Id<Transaction>, Payer<'_>) {
     world.rest().await;
-    let link = link_of(world, Price::Fixed { amount: Money::new(500, Currency::gmd()) }, false, Vec::new()).await;
-    let mut payer = world.payer_at(format!("/pay/{link}")).await;
+    let (link, mut payer) = at_link(world).await;
     payer.choose(Method::Wave).await;
     let mut payer = on_own_page(world, &payer).await;
     let wave = shown(world, link, session(&payer)).await.attempts[0].id;
@@ -119,8 +125,7 @@ async fn both_payments_are_told_where_both_took_money() {
 async fn what_went_back_has_not_paid() {
     let world = World::new().await;
     world.clock.stop();
-    let link = link_of(&world, Price::Fixed { amount: Money::new(500, Currency::gmd()) }, false, Vec::new()).await;
-    let mut payer = world.payer_at(format!("/pay/{link}")).await;
+    let (link, mut payer) = at_link(&world).await;
     payer.choose(Method::Wave).await;
     let mut payer = on_own_page(&world, &payer).await;
     payer.go_out("Open Wave").await;
@@ -216,5 +221,128 @@ async fn a_form_that_is_sent_again_asks_no_second_time_though_the_first_is_over(
     assert!(payer.page.says(UNSETTLED), "of the first method: {}", payer.page.body);
     let hosted = shown(&world, link, session(&payer)).await;
     assert_eq!(hosted.attempts.iter().map(|attempt| attempt.id).collect::<Vec<_>>(), [wave, attempt]);
+    world.has_clean_books().await;
+}
+
+/// Another tab, or the way back in a browser's history.
+#[tokio::test]
+async fn the_page_of_a_replaced_payment_leads_to_the_one_that_goes_on() {
+    let world = World::new().await;
+    world.clock.stop();
+    let (link, mut payer) = at_link(&world).await;
+    payer.with_phone(Method::Qmoney, "+2207000000").await;
+    let mut payer = on_own_page(&world, &payer).await;
+    let first = session(&payer);
+    let first_page = format!("/pay/{link}/{first}");
+    let forms = ["/other", "/code"].map(|action| payer.prepare(action, &[("code", "123456")]));
+    let mut tab = on_own_page(&world, &payer).await;
+    world.clock.advance(Duration::from_secs(31));
+    payer.press("/resend", &[]).await;
+    let second = session(&payer);
+    assert_ne!(second, first);
+    assert_eq!(shown(&world, link, first).await.session().unwrap().replaced_by, Some(second));
+
+    for form in forms {
+        payer.open(world.send(form).await.location()).await;
+        assert_eq!((payer.page.heading(), session(&payer)), ("Enter the code".to_owned(), second));
+    }
+    payer.open(&format!("{first_page}?lang=fr")).await;
+    assert_eq!(session(&payer), second);
+    assert!(payer.page.path.contains("lang=fr"), "{}", payer.page.path);
+
+    // A form of the old page asks for another method: the payment that goes on is replaced, and no second one begins.
+    tab.choose_again(Method::Card).await;
+    let third = session(&tab);
+    assert_eq!(tab.page.heading(), "Continue on the card page");
+    assert_eq!(shown(&world, link, second).await.session().unwrap().replaced_by, Some(third));
+    payer.open(&first_page).await;
+    assert_eq!(session(&payer), third, "past all that was given up");
+    let attempts = shown(&world, link, third).await.attempts;
+    assert_eq!(attempts.len(), 3);
+    assert_eq!(attempts.iter().filter(|attempt| attempt.status() == TransactionStatus::Cancelled).count(), 2);
+    world.has_clean_books().await;
+}
+
+/// Nobody is led away from the word that their money came after all.
+#[tokio::test]
+async fn the_page_of_what_was_replaced_and_paid_all_the_same_says_so() {
+    let world = World::new().await;
+    let (link, wave, mut payer) = changes_method(&world).await;
+    let second = session(&payer);
+    let first = shown(&world, link, second).await.session().unwrap().replaces.unwrap();
+    let first_page = format!("/pay/{link}/{first}");
+    payer.open(&first_page).await;
+    assert_eq!(session(&payer), second);
+    hears(&world, wave, paid()).await;
+    payer.open(&first_page).await;
+    assert_eq!((payer.page.heading(), session(&payer)), ("Paid".to_owned(), first));
+    world.has_clean_books().await;
+}
+
+/// Who was sent away before they gave it up may pay there all the same: their rail is asked, and until it has spoken they are told to wait.
+#[tokio::test]
+async fn who_comes_back_from_what_was_given_up_is_told_to_wait_for_it() {
+    let world = World::new().await;
+    world.rest().await;
+    let (link, mut payer) = at_link(&world).await;
+    payer.choose(Method::Wave).await;
+    let mut payer = on_own_page(&world, &payer).await;
+    let mut away = on_own_page(&world, &payer).await;
+    let first = session(&payer);
+    let simulated = shown(&world, link, first).await.simulated.unwrap();
+    let (return_url, transaction) = (simulated.return_url, simulated.transaction);
+    away.go_out("Open Wave").await;
+    for (method, heading) in [(Method::Card, "Continue on the card page"), (Method::Qmoney, "Enter the code")] {
+        payer.press("/other", &[]).await;
+        match method {
+            Method::Card => payer.choose(method).await,
+            _ => payer.with_phone(method, "+2207000000").await,
+        }
+        let mut tab = on_own_page(&world, &payer).await;
+        tab.open(&return_url).await;
+        assert_eq!((tab.page.heading(), session(&tab) == session(&payer)), (heading.to_owned(), true));
+        assert!(tab.page.says(UNSETTLED), "{}", tab.page.body);
+    }
+    away.decide("approve").await;
+    // The money moves, and nobody brings word of it.
+    let scope = world.scope;
+    let moves = world.app.commit(move |tx, _| {
+        let mut payment = tx.find::<SimulatedPayment>(scope, transaction)?.unwrap();
+        let now = tx.now().plus(Duration::from_secs(60));
+        assert_eq!(payment.act(now), 1);
+        Ok(tx.save(&mut payment)?)
+    });
+    moves.await.unwrap();
+    away.back().await;
+    assert_eq!((away.page.heading(), session(&away)), ("Paid".to_owned(), first));
+    world.has_clean_books().await;
+}
+
+/// What it began is over and was replaced by something else.
+#[tokio::test]
+async fn a_form_that_is_sent_again_ends_nothing_that_came_after_it() {
+    let world = World::new().await;
+    world.rest().await;
+    let (link, mut payer) = at_link(&world).await;
+    payer.choose(Method::Card).await;
+    let mut payer = on_own_page(&world, &payer).await;
+    let declines = async |session| {
+        let attempt = shown(&world, link, session).await.session().unwrap().transaction.unwrap();
+        hears(&world, attempt, Report::Failed { reason: FailureReason::Declined }).await;
+    };
+    let first = session(&payer);
+    declines(first).await;
+    payer.reload().await;
+    let form = || payer.prepare("/method", &[("method", "card")]);
+    let (form, again) = (form(), form());
+    payer.open(world.send(form).await.location()).await;
+    let second = session(&payer);
+    declines(second).await;
+    payer.open(&format!("/pay/{link}/{second}")).await;
+    payer.choose(Method::Wave).await;
+    let third = session(&payer);
+    payer.open(world.send(again).await.location()).await;
+    assert_eq!((payer.page.heading(), session(&payer)), ("Continue in Wave".to_owned(), third));
+    assert_eq!(shown(&world, link, third).await.attempts.len(), 3);
     world.has_clean_books().await;
 }

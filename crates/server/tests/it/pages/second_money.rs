@@ -9,11 +9,11 @@ use dalasi::app::payments::{Initialize, Target};
 use dalasi::app::sessions::Payment;
 use dalasi::error::Failure;
 use domain::invoice::Invoice;
-use domain::payment::Payable;
-use domain::rail::Report;
-use domain::{Id, Method};
+use domain::payment::{Payable, Payer as PaidBy, PaymentSession};
+use domain::rail::{Called, FailureReason, Report};
+use domain::{Id, Method, Money};
 
-use super::changes::{bill_anew, billed, link_with_a_way_back, looked_up, record, set, take_parts};
+use super::changes::{TOO_OLD, bill_anew, billed, link_with_a_way_back, looked_up, record, set, take_parts};
 use super::replaced::on_own_page;
 use crate::world::{Page, Payer, World, post};
 
@@ -25,9 +25,7 @@ const NOTHING: &str = "Nothing was taken";
 async fn overpaid(world: &World) -> (Id<Invoice>, Payer<'_>) {
     world.clock.stop();
     let (id, mut payer) = billed(world).await;
-    payer.choose(Method::Wave).await;
-    payer.go_out("Open Wave").await;
-    payer.decide("approve").await;
+    payer.approve_in_wave().await;
     bill_anew(world, id, 8_000).await;
     world.clock.advance(Duration::from_secs(1));
     until(&mut payer, APART).await;
@@ -154,15 +152,8 @@ async fn whose_part_was_recorded_by_hand_is_no_one_who_did_not_pay() {
     world.has_clean_books().await;
 }
 
-#[tokio::test]
-async fn who_may_have_paid_is_led_to_no_shop_as_one_who_did_not() {
-    let world = World::new().await;
-    world.clock.stop();
-    let id = link_with_a_way_back(&world).await;
-    let mut payer = world.payer_at(format!("/pay/{id}")).await;
-    assert!(payer.page.has_form("/leave"), "{}", payer.page.body);
-    payer.choose(Method::Wave).await;
-    let mut payer = on_own_page(&world, &payer).await;
+/// Approved in Wave, and given up before the word of it.
+async fn can_not_leave(world: &World, payer: &mut Payer<'_>) {
     payer.go_out("Open Wave").await;
     payer.decide("approve").await;
     payer.reload().await;
@@ -172,10 +163,22 @@ async fn who_may_have_paid_is_led_to_no_shop_as_one_who_did_not() {
     let (address, fields) = payer.page.form("/method").unwrap();
     let answer = world.send(post(&address.replace("/method", "/leave"), &fields)).await;
     payer.open(answer.location()).await;
-    assert!(payer.page.says(CHECKED), "{}", payer.page.body);
+    assert!(payer.page.says(CHECKED) && payer.page.has_form("/method"), "{}", payer.page.body);
     assert!(!payer.page.says("You did not pay"), "{}", payer.page.body);
     world.clock.advance(Duration::from_secs(1));
     payer.reach("Paid").await;
+}
+
+#[tokio::test]
+async fn who_may_have_paid_is_led_to_no_shop_as_one_who_did_not() {
+    let world = World::new().await;
+    world.clock.stop();
+    let id = link_with_a_way_back(&world).await;
+    let mut payer = world.payer_at(format!("/pay/{id}")).await;
+    assert!(payer.page.has_form("/leave"), "{}", payer.page.body);
+    payer.choose(Method::Wave).await;
+    let mut payer = on_own_page(&world, &payer).await;
+    can_not_leave(&world, &mut payer).await;
 }
 
 #[tokio::test]
@@ -183,9 +186,7 @@ async fn a_start_that_did_not_work_hides_no_payment_that_may() {
     let world = World::new().await;
     world.clock.stop();
     let (_, mut payer) = billed(&world).await;
-    payer.choose(Method::Wave).await;
-    payer.go_out("Open Wave").await;
-    payer.decide("approve").await;
+    payer.approve_in_wave().await;
     payer.reload().await;
     payer.press("/other", &[]).await;
     let wave = payer.prepare("/method", &[("method", "wave")]);
@@ -198,6 +199,57 @@ async fn a_start_that_did_not_work_hides_no_payment_that_may() {
         payer.open(answer.location()).await;
         assert!(payer.page.says(CHECKED) && !payer.page.says(NOTHING), "{}", payer.page.body);
     }
+    world.clock.advance(Duration::from_secs(1));
+    payer.reach("Paid").await;
+}
+
+/// The same of a checkout, which leaving would cancel: whoever waits for its money would hear that there is none.
+#[tokio::test]
+async fn a_checkout_that_may_be_paid_is_left_by_nobody() {
+    let world = World::new().await;
+    world.clock.stop();
+    let checkout = world.create(|_| {}).await;
+    let mut payer = world.payer(&checkout).await;
+    // Of a page that showed no payment, from before another tab began one.
+    let stale = payer.prepare("/leave", &[]);
+    payer.choose(Method::Wave).await;
+    payer.open(world.send(stale).await.location()).await;
+    assert_eq!(payer.page.heading(), "Continue in Wave");
+    assert!(payer.page.says(TOO_OLD), "{}", payer.page.body);
+    can_not_leave(&world, &mut payer).await;
+    world.has_clean_books().await;
+}
+
+/// However often they tried since: a thousand attempts are read of one checkout.
+#[tokio::test]
+async fn a_payment_that_may_have_been_made_is_not_forgotten_behind_very_many() {
+    let world = World::new().await;
+    world.clock.stop();
+    let checkout = world.create(|_| {}).await;
+    let mut payer = world.payer(&checkout).await;
+    payer.approve_in_wave().await;
+    payer.reload().await;
+    payer.press("/other", &[]).await;
+    world.clock.advance(Duration::from_millis(10));
+    let (scope, payable, amount) = (world.scope, Payable::Checkout(checkout.id), checkout.order.amount);
+    let tried = world.app.commit(move |tx, _| {
+        let now = tx.now();
+        for _ in 0..1_000 {
+            let (session, attempt, until) =
+                (tx.entropy().id(now), tx.entropy().id(now), now.plus(Duration::from_secs(60)));
+            let (method, by) = (Method::Card, PaidBy::default());
+            let mut session = PaymentSession::open(session, scope, payable, amount, Some(method), by, until, now);
+            let fee = Money::new(0, amount.currency);
+            let mut attempt = session.begin(attempt, method, "simulator".into(), fee, now);
+            session.started(&mut attempt, Called::Refused(FailureReason::Declined), now);
+            tx.insert(&mut session)?;
+            tx.insert(&mut attempt)?;
+        }
+        Ok(())
+    });
+    tried.await.unwrap();
+    payer.reload().await;
+    assert!(payer.page.says(CHECKED) && !payer.page.has_form("/leave"), "{}", payer.page.body);
     world.clock.advance(Duration::from_secs(1));
     payer.reach("Paid").await;
 }

@@ -8,6 +8,7 @@ use domain::payment_link::{CustomField, FieldType, PaymentLink, Price};
 use domain::{Currency, Id, Method, Mode, Money};
 
 use super::changes::{TOO_OLD, change_link, link_of, question, set, take_parts};
+use super::replaced::{session, shown};
 use crate::world::{Payer, World};
 
 const TYPED: [(&str, &str); 6] = [
@@ -122,8 +123,11 @@ async fn a_link_takes_the_phone_of_any_country_and_says_so() {
     assert!(payer.page.says(any), "{}", payer.page.body);
     payer.press("/method", &[("name", "Awa"), ("phone", "12"), ("method", "wave")]).await;
     assert!(payer.page.says(&format!("Enter a number with +220 and 7 digits, such as +220 712 3456, {any}.")));
-    payer.press("/method", &[("name", "Awa"), ("phone", "+221 77 123 45 67"), ("method", "wave")]).await;
+    let name = "Aminata Sie\u{301}";
+    payer.press("/method", &[("name", name), ("phone", "+221 77 123 45 67"), ("method", "wave")]).await;
     assert_eq!(payer.page.heading(), "Continue in Wave");
+    let hosted = shown(&world, id, session(&payer)).await;
+    assert_eq!(hosted.session().unwrap().payer.name.as_deref(), Some("Aminata Si\u{e9}"), "written in one way");
 }
 
 /// As many questions as there can be, each answered as long as its field takes it.

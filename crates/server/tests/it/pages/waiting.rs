@@ -11,9 +11,7 @@ const CHECKED: &str = "A payment is still being checked. Wait for its answer bef
 
 /// Approved in Wave, whose network takes its time; and the payer wants another method.
 async fn give_up_wave(payer: &mut Payer<'_>) {
-    payer.choose(Method::Wave).await;
-    payer.go_out("Open Wave").await;
-    payer.decide("approve").await;
+    payer.approve_in_wave().await;
     payer.reload().await;
     payer.press("/other", &[]).await;
     assert!(payer.page.says(CHECKED), "{}", payer.page.body);

@@ -44,9 +44,7 @@ async fn a_session_whose_time_is_over_is_closed_before_anybody_says_so() {
     world.clock.advance(DAY);
     assert_eq!(world.initialize(by_name()).await, Err("payment_session_closed".into()));
     assert_eq!(world.initialize(pay(payable, Method::Wave, QUIET)).await, Err("checkout_expired".into()));
-    while let Some(claimed) = dalasi::jobs::claim_due(&world.app, 1).await.pop() {
-        assert!(dalasi::jobs::run_one(&world.app, claimed).await);
-    }
+    world.work().await;
     assert_eq!(world.told(checkout.id).await, ["checkout.expired"], "the timer has run");
     assert_eq!(world.initialize(by_name()).await, Err("payment_session_closed".into()));
     world.books_are_right().await;
@@ -264,6 +262,7 @@ impl World {
 #[tokio::test]
 async fn what_comes_back_to_a_payer_whose_money_has_no_use_is_closed() {
     let world = World::new().await;
+    world.rest().await;
     world.allow_parts().await;
     let (paid, part) = (world.invoice().await, world.invoice().await);
     let (completed, cancelled) = (world.create(|_| {}).await, world.create(|_| {}).await);
@@ -289,7 +288,11 @@ async fn what_comes_back_to_a_payer_whose_money_has_no_use_is_closed() {
     }
     let left = world.stored_invoice(part).await.remaining();
     let rest = world.initialize(pay(part, Method::Wave, APPROVES)).await.unwrap();
-    assert_eq!(world.reach(rest, SessionStatus::Succeeded).await.amount, left, "what is left can be paid");
+    world.clock.advance(Duration::from_secs(60));
+    world.work().await;
+    let paid = world.payment(rest).await;
+    assert_eq!(paid.session.status(), SessionStatus::Succeeded, "what is left can be paid");
+    assert_eq!(paid.session.amount, left);
     world.books_are_right().await;
 }
 
