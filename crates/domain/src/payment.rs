@@ -31,6 +31,9 @@ pub use transaction::{
 /// A session of what has no deadline of its own can be used for so long.
 pub const SESSION_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
+/// A payer is waited for at least so long after their rail asked them, or they typed a code or came back from its page.
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PaymentSession {
     pub id: Id<PaymentSession>,
@@ -342,7 +345,7 @@ impl PaymentSession {
         matches!(self.next_action, Some(NextAction::Otp { .. }))
     }
 
-    fn is_past_expiry(&self, now: Timestamp) -> bool {
+    pub fn is_past_expiry(&self, now: Timestamp) -> bool {
         match crate::planted!(Defect::SessionExpiryInclusive) {
             true => now.max(self.updated_at) > self.expires_at,
             false => now.max(self.updated_at) >= self.expires_at,
@@ -352,6 +355,12 @@ impl PaymentSession {
     /// Its time ran out while nobody used it, whether or not the timer ran.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.status == SessionStatus::Pending && self.is_past_expiry(now)
+    }
+
+    /// Until when what its rail has is waited for, once its time ran out: whoever began late has a while to end it.
+    pub fn waits_until(&self, transaction: &Transaction) -> Timestamp {
+        let code_sent_at = transaction.code_sent_at.unwrap_or(transaction.created_at);
+        self.expires_at.max(transaction.updated_at.max(code_sent_at).plus(PATIENCE))
     }
 
     /// The clock was looked at while an attempt that is with the provider kept it open: whoever ends that may have looked before.

@@ -465,3 +465,33 @@ fn a_session_nobody_used_is_expired_by_the_clock() {
     t + 1 µs: returned → pending/pending, rail says processing → pending/pending, another amount → pending/pending, failed → cancelled/expired
     ");
 }
+
+/// From the last that was asked of a payer, or that they did.
+#[test]
+fn who_began_late_has_a_while_to_end_it() {
+    let (late, later) = (seconds(i64::from(OPEN_S) - 2), seconds(i64::from(OPEN_S) - 1));
+    let waits = |pair: &Pair| pair.session.waits_until(&pair.transaction);
+    let mut early = Pair::waiting(Method::Afrimoney);
+    early.session.expires_at = seconds(3_600);
+    assert_eq!(waits(&early), early.session.expires_at);
+
+    let mut prompted = Pair::sending(Method::Afrimoney);
+    prompted.session.started(&mut prompted.transaction, Called::Answered(started(Method::Afrimoney)), late);
+    assert_eq!(waits(&prompted), late.plus(PATIENCE));
+
+    let mut repeated = Pair::lost();
+    assert!(repeated.repeat());
+    repeated.session.repeated(&mut repeated.transaction, Called::Answered(started(Method::Afrimoney)), late);
+    assert_eq!(waits(&repeated), late.plus(PATIENCE));
+
+    let mut returned = Pair::waiting(Method::Wave);
+    returned.session.returned(&mut returned.transaction, late);
+    assert_eq!(waits(&returned), late.plus(PATIENCE));
+
+    let mut typed = Pair::waiting(Method::Qmoney);
+    typed.session.submit_code(Some(&mut typed.transaction), late).unwrap();
+    assert_eq!(waits(&typed), late.plus(PATIENCE), "it is on its way");
+    let taken = Called::Answered(Report::Processing);
+    assert_eq!(typed.session.code_submitted(&mut typed.transaction, Some(late), taken, later), Moved::On);
+    assert_eq!(waits(&typed), later.plus(PATIENCE));
+}

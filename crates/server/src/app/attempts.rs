@@ -430,6 +430,11 @@ impl App {
             if let Heard::Start(claimed) | Heard::Word(Some(claimed)) = &heard {
                 jobs::done(tx, claimed)?;
             }
+            if let Heard::Word(Some(claimed)) = &heard
+                && is_question(claimed)
+            {
+                sessions::withdraw_again(tx, &payment)?;
+            }
             owe_way_on(tx, context, &payment)?;
             let is_kept = answers_key(tx, &payment, &heard)? && finish_key(tx, context, &mut payment)?;
             if is_kept {
@@ -481,7 +486,7 @@ fn why_over(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<Option<FailureR
         return Ok(Some(FailureReason::Expired));
     }
     let object = PaidObject::look_up(tx, session.scope, session.payable)?;
-    Ok((!object.has_use_for(session.amount)).then_some(FailureReason::Cancelled))
+    Ok((!sessions::has_use(tx, &object, session)?).then_some(FailureReason::Cancelled))
 }
 
 /// The answer with the way on was lost once more, or refused: as long as somebody waits to pay it is asked for again. What is owed

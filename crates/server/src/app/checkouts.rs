@@ -211,7 +211,7 @@ pub(super) fn close_session(tx: &mut Tx<'_>, checkout: &mut Checkout, expired: b
         Some(attempt) => checkout.attempt_moved(attempt, false, tx.now()),
         None => {
             let held = sessions::load_payment(tx, checkout.scope, session)?;
-            sessions::withdraw(tx, &held)?;
+            sessions::withdraw(tx, &held, tx.now())?;
         }
     }
     Ok(())

@@ -21,9 +21,6 @@ use super::sessions::{self, Payment};
 use super::{Context, checkouts, load, organization_of};
 use crate::error::Failure;
 
-/// Payments that one page looks back on, given up by its payer one for another, or leads past: each more is one more look.
-pub const MOST_REPLACED: usize = 8;
-
 /// Which page: of an object, or of one of the many payments of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -372,7 +369,7 @@ pub fn look_up_hosted(tx: &mut Tx<'_>, context: &Context, place: Place) -> Resul
 fn attempts_of(tx: &mut Tx<'_>, scope: Scope, payment: &Payment) -> Result<Vec<Transaction>, Failure> {
     let mut attempts: Vec<_> = payment.transaction.iter().cloned().collect();
     let mut replaced = payment.session.replaces;
-    for _ in 0..MOST_REPLACED {
+    for _ in 0..sessions::MOST_REPLACED {
         let Some(id) = replaced else { break };
         let before = sessions::look_up_payment(tx, scope, id)?;
         replaced = before.session.replaces;

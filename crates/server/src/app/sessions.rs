@@ -5,13 +5,18 @@
 use domain::checkout::{Checkout, Status};
 use domain::job::Job;
 use domain::payment::{Payable, PaymentSession, SessionStatus, Transaction, TransactionStatus, TransactionSummary};
-use domain::{Id, Scope};
+use domain::{Id, Scope, Timestamp};
 use store::Tx;
 use store::queries::jobs;
 
 use super::paid_object::PaidObject;
 use super::{load, look_up};
 use crate::error::Failure;
+
+/// Payments that a page looks back on, given up by their payer one for another, or leads past: each more is one more look.
+pub const MOST_REPLACED: usize = 8;
+/// So many are looked through where a payer would pay twice otherwise: more than anybody begins in the time of one.
+const LONGEST_CHAIN: usize = 256;
 
 /// A session with its attempt, if one was handed to a rail.
 #[derive(Debug, Clone)]
@@ -109,12 +114,80 @@ pub(super) fn close(
     Ok(())
 }
 
-/// Asks the rail to drop an attempt that it has and that nobody has a use for any more. Its outcome decides all the same; what is
+/// Asks the rail to drop an attempt that it has and that nobody has a use for from then on. Its outcome decides all the same; what is
 /// being handed over is withdrawn once it is there.
-pub(super) fn withdraw(tx: &mut Tx<'_>, payment: &Payment) -> Result<(), Failure> {
+pub(super) fn withdraw(tx: &mut Tx<'_>, payment: &Payment, from: Timestamp) -> Result<(), Failure> {
     let Payment { session, transaction: Some(transaction) } = payment else { return Ok(()) };
     if session.is_with_provider() && transaction.may_be_withdrawn() {
-        jobs::schedule(tx, session.scope, Job::WithdrawAttempt(transaction.id), tx.now())?;
+        jobs::schedule(tx, session.scope, Job::WithdrawAttempt(transaction.id), from)?;
+    }
+    Ok(())
+}
+
+/// From when on a rail is to drop what it has of a payment; nothing as long as that is wanted.
+pub(super) fn unwanted_from(
+    tx: &mut Tx<'_>,
+    object: &PaidObject,
+    session: &PaymentSession,
+    transaction: &Transaction,
+) -> Result<Option<Timestamp>, Failure> {
+    let now = tx.now();
+    if session.refuse_if_closed().is_err() || !has_use(tx, object, session)? {
+        return Ok(Some(now));
+    }
+    // A checkout that is held has its own end.
+    let runs_out = !session.payable.ends_its_sessions() && session.is_past_expiry(now);
+    Ok(runs_out.then(|| session.waits_until(transaction).max(now)))
+}
+
+/// Whether a payment that waits for its payer has its use.
+pub(super) fn has_use(tx: &mut Tx<'_>, object: &PaidObject, session: &PaymentSession) -> Result<bool, Failure> {
+    Ok(object.has_use_for(session.amount) && !is_paid_before(tx, session)?)
+}
+
+/// Whether its payer has paid a link by another payment, which they had given up for this one. What went back is as if it had not come.
+fn is_paid_before(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<bool, Failure> {
+    let mut replaced = session.replaces.filter(|_| matches!(session.payable, Payable::PaymentLink(_)));
+    for _ in 0..LONGEST_CHAIN {
+        let Some(id) = replaced else { break };
+        let before = look_up::<PaymentSession>(tx, session.scope, id)?;
+        if let (SessionStatus::Succeeded, Some(paid)) = (before.status(), before.transaction)
+            && look_up::<Transaction>(tx, session.scope, paid)?.status() != TransactionStatus::Refunded
+        {
+            return Ok(true);
+        }
+        replaced = before.replaces;
+    }
+    Ok(false)
+}
+
+/// What a payer of a link began in the place of a payment that brought money after all would take it twice: it is closed, or
+/// withdrawn where its rail has it.
+pub(super) fn close_successors(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<(), Failure> {
+    let mut next = session.replaced_by.filter(|_| matches!(session.payable, Payable::PaymentLink(_)));
+    for _ in 0..LONGEST_CHAIN {
+        let Some(id) = next else { break };
+        let successor = look_up::<PaymentSession>(tx, session.scope, id)?;
+        if successor.refuse_if_closed().is_ok() {
+            close_by_id(tx, session.scope, id, false)?;
+            let closed = load_payment(tx, session.scope, id)?;
+            withdraw(tx, &closed, tx.now())?;
+        }
+        next = successor.replaced_by;
+    }
+    Ok(())
+}
+
+/// What a rail keeps though it was asked to drop it is withdrawn again, each time that it is asked what became of it.
+pub(super) fn withdraw_again(tx: &mut Tx<'_>, payment: &Payment) -> Result<(), Failure> {
+    let Payment { session, transaction: Some(transaction) } = payment else { return Ok(()) };
+    if !transaction.may_be_withdrawn() {
+        return Ok(());
+    }
+    let object = PaidObject::look_up(tx, session.scope, session.payable)?;
+    let now = tx.now();
+    if unwanted_from(tx, &object, session, transaction)?.is_some_and(|from| from <= now) {
+        jobs::schedule(tx, session.scope, Job::WithdrawAttempt(transaction.id), now)?;
     }
     Ok(())
 }
@@ -134,7 +207,7 @@ pub(super) fn unwatch(tx: &mut Tx<'_>, session: &PaymentSession) -> Result<(), F
     Ok(())
 }
 
-/// The timer: closes what nobody has used in time, and asks the rail to drop what it has still.
+/// The timer: closes what nobody has used in time. What a rail has is waited for a while longer, and withdrawn then.
 pub fn expire(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) -> Result<(), Failure> {
     let Some(known) = tx.peek::<PaymentSession>(scope, id)? else { return Ok(()) };
     let mut object = PaidObject::load(tx, scope, known.payable)?;
@@ -153,7 +226,11 @@ pub fn expire(tx: &mut Tx<'_>, scope: Scope, id: Id<PaymentSession>) -> Result<(
         SessionStatus::Processing => {
             payment.session.observe(now);
             tx.save(&mut payment.session)?;
-            withdraw(tx, &payment)?;
+            if let Some(transaction) = &payment.transaction
+                && let Some(from) = unwanted_from(tx, &object, &payment.session, transaction)?
+            {
+                withdraw(tx, &payment, from)?;
+            }
         }
         SessionStatus::Succeeded | SessionStatus::Failed | SessionStatus::Cancelled => {}
     }

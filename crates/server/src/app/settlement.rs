@@ -76,14 +76,15 @@ pub fn settle(
     }
     // While it was handed over nobody could tell the rail that its payer is not waited for any more.
     let is_news = step_before != transaction.step() || is_outdated;
-    let is_open = session.refuse_if_closed().is_ok();
-    let is_over = !is_open || session.expires_at <= now || !object.has_use_for(session.amount);
-    if transaction.may_be_withdrawn() && is_news && is_over {
-        jobs::schedule(tx, scope, Job::WithdrawAttempt(id), tx.now())?;
+    if transaction.may_be_withdrawn()
+        && is_news
+        && let Some(from) = sessions::unwanted_from(tx, &object, &session, &transaction)?
+    {
+        jobs::schedule(tx, scope, Job::WithdrawAttempt(id), from)?;
     }
     let is_expired = is_outdated || session.has_expired(now);
     // While the provider had it other money came, or the merchant gave up: the payer to whom it comes back is not waited for.
-    let is_useless = session.status() == SessionStatus::Pending && !object.has_use_for(session.amount);
+    let is_useless = session.status() == SessionStatus::Pending && !sessions::has_use(tx, &object, &session)?;
     if is_expired || is_useless {
         sessions::close(tx, &mut session, Some(&mut transaction), is_expired)?;
         if !transaction.status().is_paid() {
@@ -134,6 +135,7 @@ fn money_arrived(
     if !domain::planted!(Defect::RivalStaysOpen) {
         close_rival(tx, object, session.id, is_outdated)?;
     }
+    sessions::close_successors(tx, session)?;
     if let Some(event) = observed {
         publish::object_event(tx, context, object, event)?;
     }
@@ -182,7 +184,7 @@ fn withdraw_rival(tx: &mut Tx<'_>, object: &PaidObject, session: Id<PaymentSessi
     if let Some(rival) = object.rival_of(session) {
         let rival = load_payment(tx, object.scope(), rival)?;
         if !object.has_use_for(rival.session.amount) {
-            sessions::withdraw(tx, &rival)?;
+            sessions::withdraw(tx, &rival, tx.now())?;
         }
     }
     Ok(())

@@ -33,7 +33,7 @@ use crate::app::hosted::{self, Hosted, Place, Standing};
 use crate::app::idempotency::Reply;
 use crate::app::paid_object::PaidObject;
 use crate::app::payments::Initialize;
-use crate::app::sessions::Payment;
+use crate::app::sessions::{self, Payment};
 use crate::error::Failure;
 use crate::form_token;
 use crate::monotonic;
@@ -91,7 +91,7 @@ impl Call {
     /// The same request for the page on which the payer of this one went on, or as far as that can be followed at once.
     async fn gone_on(self) -> Result<Self, Wrong> {
         let mut call = self;
-        for _ in 0..hosted::MOST_REPLACED {
+        for _ in 0..sessions::MOST_REPLACED {
             let Some(place) = call.hosted.successor() else { break };
             call = call.at(place).await?;
         }

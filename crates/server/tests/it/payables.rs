@@ -156,13 +156,6 @@ impl World {
         panic!("{session} is still {:?}", self.payment(session).await.session.status());
     }
 
-    /// Does what is due, and what becomes due by that, in place of the worker that rests.
-    async fn work(&self) {
-        while let Some(claimed) = dalasi::jobs::claim_due(&self.app, 1).await.pop() {
-            assert!(dalasi::jobs::run_one(&self.app, claimed).await);
-        }
-    }
-
     async fn attempt(&self, session: Id<PaymentSession>) -> Transaction {
         self.payment(session).await.transaction.unwrap()
     }

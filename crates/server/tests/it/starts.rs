@@ -1,6 +1,7 @@
 //! The call that starts a payment, over a bad network, while others act.
 
 mod handed_over;
+mod kept;
 mod lost;
 mod repeated;
 mod same_key;

@@ -133,6 +133,9 @@ impl World {
         if holds {
             jobs::done(self.job(place, work));
         }
+        if work == Work::Ask {
+            self.withdraw_again(place);
+        }
         Some(())
     }
 
@@ -195,9 +198,7 @@ impl World {
         let observed = object.observe(now);
         let is_ended = observed.is_some() && object.payable().ends_its_sessions();
         let is_news = step_before != transaction.step() || is_ended;
-        let is_over =
-            session.refuse_if_closed().is_err() || session.expires_at <= now || !object.has_use_for(session.amount);
-        if transaction.may_be_withdrawn() && is_news && is_over {
+        if transaction.may_be_withdrawn() && is_news && is_unwanted(&object, &session, now) {
             jobs::schedule(&mut attempt.withdraw);
         }
         let is_expired = is_ended || session.has_expired(now);
@@ -270,6 +271,14 @@ impl World {
         }
     }
 
+    /// What its rail keeps though it was asked to drop it.
+    fn withdraw_again(&mut self, place: usize) {
+        let (now, object, attempt) = (self.now(), self.object.load(), &mut self.attempts[place]);
+        if attempt.transaction.may_be_withdrawn() && is_unwanted(&object, &attempt.session, now) {
+            jobs::schedule(&mut attempt.withdraw);
+        }
+    }
+
     /// Closes a pending session and asks the rail to drop its attempt; does nothing to any other.
     pub(super) fn close(&mut self, object: &mut Object, place: usize, expired: bool) {
         let now = self.now();
@@ -300,6 +309,12 @@ impl World {
     pub(super) fn place(&self, session: Id<PaymentSession>) -> usize {
         self.attempts.iter().position(|attempt| attempt.session.id == session).expect("sessions are never deleted")
     }
+}
+
+/// `sessions::unwanted_from`: a job is done when it is, so the time that a payer has besides is not told apart.
+fn is_unwanted(object: &Object, session: &PaymentSession, now: Timestamp) -> bool {
+    let runs_out = !object.payable().ends_its_sessions() && session.is_past_expiry(now);
+    session.refuse_if_closed().is_err() || runs_out || !object.has_use_for(session.amount)
 }
 
 fn close_rows(

@@ -8,8 +8,9 @@ use store::Tx;
 use super::outcomes::{answer, payment_answer, payment_outcome, place_of};
 use super::{Action, Call, key_of, once, phone, to_phone, with_phone};
 use crate::app::Context;
-use crate::app::hosted::{self, Place};
+use crate::app::hosted::Place;
 use crate::app::payments::{self, Initialize};
+use crate::app::sessions;
 use crate::error::Failure;
 use crate::pages::answer::{Wrong, see_other};
 use crate::pages::form::Form;
@@ -26,7 +27,7 @@ pub(super) async fn going_on(
     method: Option<Method>,
 ) -> Result<Result<Call, Response>, Wrong> {
     let mut call = call.clone();
-    for _ in 0..hosted::MOST_REPLACED {
+    for _ in 0..sessions::MOST_REPLACED {
         let Some(request) = call.hosted.anew() else { return Ok(Ok(call)) };
         if let Some(method) = method
             && let Some(answer) = answer_of_before(&call, action, form, token, method).await?

@@ -8,7 +8,7 @@ use dalasi::app::payment_links::LinkChange;
 use dalasi::app::payments::{Initialize, Target};
 use dalasi::app::sessions::Payment;
 use dalasi::error::Failure;
-use domain::payment::{Payable, PaymentSession, Transaction, TransactionStatus};
+use domain::payment::{Payable, PaymentSession, SessionStatus, Transaction, TransactionStatus};
 use domain::payment_link::{PaymentLink, Price, Status};
 use domain::rail::{FailureReason, Report};
 use domain::simulator::SimulatedPayment;
@@ -62,6 +62,18 @@ async fn hears(world: &World, attempt: Id<Transaction>, report: Report) {
     world.app.report(world.scope, attempt, report, None).await.unwrap();
 }
 
+/// At its rail, and nobody brings word of it.
+async fn money_moves(world: &World, transaction: Id<Transaction>) {
+    let scope = world.scope;
+    let moves = world.app.commit(move |tx, _| {
+        let mut payment = tx.find::<SimulatedPayment>(scope, transaction)?.unwrap();
+        let now = tx.now().plus(Duration::from_secs(60));
+        assert_eq!(payment.act(now), 1);
+        Ok(tx.save(&mut payment)?)
+    });
+    moves.await.unwrap();
+}
+
 fn paid() -> Report {
     Report::Paid { amount: Money::new(500, Currency::gmd()), rail_reference: "R-1".into() }
 }
@@ -89,13 +101,31 @@ async fn what_was_given_up_and_paid_all_the_same_is_told() {
 #[tokio::test]
 async fn a_payment_that_is_open_still_is_not_asked_for_when_the_one_before_paid() {
     let world = World::new().await;
-    let (_, wave, mut payer) = changes_method(&world).await;
+    let (link, wave, mut payer) = changes_method(&world).await;
     payer.choose(Method::Card).await;
     assert_eq!(payer.page.heading(), "Continue on the card page");
     hears(&world, wave, paid()).await;
+    assert_eq!(shown(&world, link, session(&payer)).await.session().unwrap().status(), SessionStatus::Cancelled);
     payer.reload().await;
     assert_eq!(payer.page.heading(), "Paid");
     assert!(payer.page.link("Open the card page").is_none(), "{}", payer.page.body);
+    world.has_clean_books().await;
+}
+
+#[tokio::test]
+async fn a_prompt_is_withdrawn_when_the_one_before_paid() {
+    let world = World::new().await;
+    let (link, wave, mut payer) = changes_method(&world).await;
+    payer.with_phone(Method::Afrimoney, QUIET).await;
+    let prompted = async || shown(&world, link, session(&payer)).await.session().unwrap().clone();
+    world.work().await;
+    assert_eq!(prompted().await.status(), SessionStatus::Processing);
+    hears(&world, wave, paid()).await;
+    world.work().await;
+    let ended = prompted().await;
+    assert_eq!((ended.status(), ended.failure_reason), (SessionStatus::Failed, Some(FailureReason::Cancelled)));
+    payer.reload().await;
+    assert_eq!(payer.page.heading(), "Paid");
     world.has_clean_books().await;
 }
 
@@ -134,9 +164,11 @@ async fn what_went_back_has_not_paid() {
     payer.press("/other", &[]).await;
     payer.with_phone(Method::Afrimoney, "+2207000000").await;
     let mut payer = on_own_page(&world, &payer).await;
-    world.clock.advance(Duration::from_secs(1));
-    payer.reach("This is already paid").await;
     let second = session(&payer);
+    // Before the first one is heard of, behind which nobody would approve it.
+    money_moves(&world, shown(&world, link, second).await.session().unwrap().transaction.unwrap()).await;
+    world.clock.advance(Duration::from_secs(60));
+    payer.reach("This is already paid").await;
     let paid = shown(&world, link, second).await.paid().unwrap().id;
     world.refund(paid, None).await.unwrap();
     let went_back = async {
@@ -304,15 +336,7 @@ async fn who_comes_back_from_what_was_given_up_is_told_to_wait_for_it() {
         assert!(tab.page.says(UNSETTLED), "{}", tab.page.body);
     }
     away.decide("approve").await;
-    // The money moves, and nobody brings word of it.
-    let scope = world.scope;
-    let moves = world.app.commit(move |tx, _| {
-        let mut payment = tx.find::<SimulatedPayment>(scope, transaction)?.unwrap();
-        let now = tx.now().plus(Duration::from_secs(60));
-        assert_eq!(payment.act(now), 1);
-        Ok(tx.save(&mut payment)?)
-    });
-    moves.await.unwrap();
+    money_moves(&world, transaction).await;
     away.back().await;
     assert_eq!((away.page.heading(), session(&away)), ("Paid".to_owned(), first));
     world.has_clean_books().await;

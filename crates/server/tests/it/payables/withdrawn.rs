@@ -95,6 +95,32 @@ async fn what_a_checkout_was_held_for_is_withdrawn_when_that_ends() {
     world.books_are_right().await;
 }
 
+/// The time of their payment ran out while they had the prompt: whoever began late has a while to answer it.
+#[tokio::test]
+async fn who_was_asked_late_is_waited_for() {
+    const BEFORE_THE_END: Duration = Duration::from_secs(60);
+    const WAITED_FOR: Duration = Duration::from_secs(15 * 60);
+    const MOMENT: Duration = Duration::from_secs(1);
+    let world = World::new().await;
+    world.rest().await;
+    world.clock.stop();
+    let limited = world.link(|terms| terms.max_usage_count = Some(1)).await;
+    for (payable, lifetime) in [(world.invoice().await, DAY), (limited, Duration::from_secs(3_600))] {
+        let opened = Initialize { method: None, ..pay(payable, Method::Afrimoney, QUIET) };
+        let opened = world.initialize(opened).await.unwrap();
+        world.clock.advance(lifetime - BEFORE_THE_END);
+        let prompt = Initialize { target: Target::Session(opened), ..pay(payable, Method::Afrimoney, QUIET) };
+        assert_eq!(world.initialize(prompt).await, Ok(opened));
+        for wait in [BEFORE_THE_END, WAITED_FOR - BEFORE_THE_END - MOMENT] {
+            world.clock.advance(wait);
+            world.is_withdrawn(opened, false).await;
+        }
+        world.clock.advance(MOMENT);
+        world.is_withdrawn(opened, true).await;
+    }
+    world.books_are_right().await;
+}
+
 /// Payers who came back from a rail's page without having paid there would hold it for ever.
 #[tokio::test]
 async fn what_nobody_paid_in_its_time_is_withdrawn() {
