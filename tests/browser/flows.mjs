@@ -19,12 +19,12 @@ export async function open(page, { payment_url }) {
 export const press = element => element.dispatchEvent('click', {}, { timeout: 3000 }).catch(() => {})
 
 /** From the choice of methods to the simulator's page; the pages between go on by themselves or by a link. */
-export async function toSimulator(page, method) {
+export async function toSimulator(page, method, choose = element => element.click()) {
   const [choice, opens, far] = {
     wave: [/^Pay with Wave/, 'Open Wave', 'Wave, simulated'],
     card: [/^Pay by card/, 'Open the card page', 'Card page, simulated'],
   }[method]
-  await button(page, choice).click()
+  await choose(button(page, choice))
   await heading(page, far).or(link(page, opens)).first().waitFor()
   // It may be gone before we click: then we are where it leads to, and a click by place would press what stands there.
   if (!(await heading(page, far).isVisible())) await press(link(page, opens))

@@ -372,13 +372,14 @@ impl History {
         self.world.network.prepare(call, Dice::new(self.dice.next()));
         self.world.network.listener(Some(self.world.app.clone()));
         let (storage, after) = (&self.world.storage, self.dice.below(12) as u32);
-        // What is known of keys and merchants saves statements, whoever came before: beside others the same one would be another.
-        let (statement, at) = match self.apart {
-            None => (Moment::Statement, after),
-            Some(_) => (Moment::Commit, after % 2),
+        // What is known of keys and merchants saves statements and whole reads, whoever came before and however long the machine took
+        // since: beside others the same one would be another.
+        let (begin, statement, at) = match self.apart {
+            None => (Moment::Begin, Moment::Statement, after),
+            Some(_) => (Moment::Commit, Moment::Commit, after % 2),
         };
         match self.fault {
-            Fault::StoreBegin => storage.arm(Moment::Begin, after % 2, Strike::Unavailable),
+            Fault::StoreBegin => storage.arm(begin, after % 2, Strike::Unavailable),
             Fault::StoreStatement => storage.arm(statement, at, Strike::Unavailable),
             Fault::StoreCommit => storage.arm(Moment::Commit, after % 2, Strike::Unavailable),
             Fault::StoreConflict if after % 2 == 0 => storage.arm(Moment::Commit, after % 3, Strike::Conflict),
