@@ -265,6 +265,8 @@ defects! {
     ForeignFormTaken => "foreign_form_taken",
     /// A text is read whatever its checksum says.
     ChecksumIgnored => "checksum_ignored",
+    /// The rail keeps what nobody has a use for.
+    NothingWithdrawn => "nothing_withdrawn",
 }
 
 impl Defect {

@@ -38,6 +38,8 @@ pub struct NetworkPayment {
     pub wallet: Wallet,
     /// Orders under this reference, the first and those that asked again.
     pub starts: u32,
+    /// So often it was asked to drop it.
+    pub withdrawals: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -422,7 +424,8 @@ impl Rail for Network {
                     Method::Qmoney => Wallet::AwaitsCode { left: CODE_TRIES },
                     Method::Wave | Method::Card | Method::Afrimoney => Wallet::AwaitsPayer,
                 };
-                let new = NetworkPayment { scope: transaction.scope, method, amount, wallet, starts: 0 };
+                let new =
+                    NetworkPayment { scope: transaction.scope, method, amount, wallet, starts: 0, withdrawals: 0 };
                 self.lock().payments.entry(id).or_insert(new).starts += 1;
                 self.speak_early(id).await;
             }
@@ -477,6 +480,11 @@ impl Rail for Network {
             let id = order.transaction.id;
             let kills = self.lock().fault.is_some_and(CallFault::kills);
             let fault = if kills { self.fault_of_one() } else { CallFault::None };
+            if fault.arrives()
+                && let Some(payment) = self.lock().payments.get_mut(&id)
+            {
+                payment.withdrawals += 1;
+            }
             // A payer who was faster has paid.
             if fault.arrives()
                 && let Some(Wallet::AwaitsCode { .. } | Wallet::AwaitsPayer) = self.payment(id).map(|of| of.wallet)

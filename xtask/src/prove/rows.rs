@@ -22,7 +22,7 @@ const HISTORIES: Runner = Runner::Simulation(&[]);
 const KILLS: Runner = Runner::Pytest(&["test_under_load.py::test_a_kill_at_any_moment"]);
 
 /// How many of the planted defects (`domain::planted`) the simulation can see.
-const DEFECTS: u64 = 98;
+const DEFECTS: u64 = 99;
 
 /// In the order in which they are shown, and have their first turn.
 const PARTS: [&[Row]; 4] = [SERVICE_AND_STORE, network::ROWS, security::ROWS, failover::ROWS];

@@ -400,7 +400,7 @@ impl App {
         let (scope, id) = (claimed.scope, transaction_of(claimed));
         let order = self.order(scope, id).await?;
         if let (false, Some(rail)) = (
-            order.transaction.step() == Step::Settled,
+            order.transaction.step() == Step::Settled || domain::planted!(Defect::NothingWithdrawn),
             self.rails().named(scope.mode, &order.transaction.attempt().rail),
         ) && let Called::Lost(why) = in_time(rail.withdraw(order)).await
         {

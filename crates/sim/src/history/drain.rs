@@ -17,6 +17,8 @@ use crate::operation::Fault;
 /// Ten minutes, in steps.
 const PATIENCE: i64 = 600;
 const STEP: i64 = 30;
+/// Whoever began late is waited for beyond the time of their payment, and so is who was heard of once more since.
+const WAITED_FOR: i64 = 30 * 60;
 /// Jobs and claims of deliveries within one step: a history of some hundred operations owes fewer.
 const MOST_AT_ONCE: usize = 5_000;
 
@@ -34,6 +36,7 @@ impl History {
             self.count();
         }
         self.nothing_is_owed().await?;
+        self.nothing_is_left_there()?;
         self.everybody_is_answered().await?;
         for side in 0..self.sides.len() {
             for object in Object::ALL {
@@ -56,6 +59,26 @@ impl History {
             true => Ok(()),
             false => Err(format!("the service's own check: {:?}", report.faults)),
         }
+    }
+
+    /// Nobody can approve what is over: the network was asked to drop it.
+    fn nothing_is_left_there(&self) -> Check {
+        let (now, payments) = (self.world.now(), self.world.network.payments());
+        let waits = payments.iter().filter(|(_, payment)| {
+            let is_open = matches!(payment.wallet, Wallet::AwaitsPayer | Wallet::AwaitsCode { .. });
+            is_open && payment.withdrawals == 0
+        });
+        for (id, _) in waits {
+            let id = id.to_string();
+            let known = self.sides.iter().find_map(|side| side.attempts.get(&id).map(|attempt| (side, attempt)));
+            if let Some((side, attempt)) = known
+                && matches!(attempt.step, Step::Waiting | Step::Unknown)
+                && side.is_given_up(&id, now - WAITED_FOR * SECOND)
+            {
+                return Err(format!("{id} waits for its payer, whom nobody waits for"));
+            }
+        }
+        Ok(())
     }
 
     /// Who never got an answer gets it by asking again.

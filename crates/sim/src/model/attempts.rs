@@ -321,6 +321,12 @@ impl Side {
             || self.has_no_use_for(session)
     }
 
+    /// Whether the network is to drop what it has of an attempt: an end of its time says nothing of what holds a checkout.
+    pub fn is_given_up(&self, attempt: &str, now: i64) -> bool {
+        let is_held = self.attempts[attempt].kind == Kind::Checkout;
+        self.is_for_nobody(attempt, if is_held { i64::MIN } else { now })
+    }
+
     /// Whether somebody waits to pay and is not told where, by a network that tells it again.
     pub fn lacks_way_on(&self, attempt: &str, now: i64) -> bool {
         let Attempt { step, method, session, .. } = &self.attempts[attempt];
